@@ -51,6 +51,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     countdown: str = NEVER  # in a transcript: how many tokens the client tells the model are left
     mcp_client_names: tuple[str, ...] = ()  # what it calls itself to MCP servers
     start_command: tuple[str, ...] = ()  # the interactive client, before its first prompt
+    starts_with_prompt: bool = True  # False: it takes none with that command
     resume_command: tuple[str, ...] = ()  # the interactive client, before a session's id
     npm_packages: tuple[str, ...] = ()
     prompt_argument: PromptArgument | None = None  # None: `run` cannot give it another prompt

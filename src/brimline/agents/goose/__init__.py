@@ -11,6 +11,7 @@ CAPABILITIES = Capabilities(
     session_id_variables=("AGENT_SESSION_ID",),
     inside_prefixes=("AGENT_SESSION_ID",),
     start_command=("goose", "session"),
+    starts_with_prompt=False,
     resume_command=("goose", "session", "--resume", "--session-id"),
     npm_packages=("@aaif/goose",),
     answers_subagent_hooks=False,

@@ -12,6 +12,7 @@ CAPABILITIES = Capabilities(
     settings_variables=("KIMI_CODE_HOME", "KIMI_MODEL_NAME", "KIMI_MODEL_MAX_CONTEXT_SIZE"),
     limit_setting="`loop_control.compaction_trigger_ratio` in Kimi Code's config.toml",
     start_command=("kimi",),
+    starts_with_prompt=False,
     resume_command=("kimi", "-r"),
     npm_packages=("@moonshot-ai/kimi-code",),
     answers_subagent_hooks=False,

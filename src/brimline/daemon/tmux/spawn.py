@@ -9,10 +9,10 @@ from typing import NoReturn
 
 import msgspec
 
-from brimline.agents import all_agents, get_agent
+from brimline.agents import all_agents, display_name, get_agent
 from brimline.agents.observations import Pane
 from brimline.daemon.tmux.pane import pane_from_environment, run_tmux
-from brimline.errors import CommandFailed
+from brimline.errors import CommandFailed, InvalidRequest
 from brimline.handoff.user_messages import continuation_prompt
 
 SESSION_PREFIX = "BRIMLINE_SESSION"  # of the variables that name the session of a process
@@ -30,9 +30,12 @@ class ClientCommand(msgspec.Struct, frozen=True):
 
 
 def client_command(agent: str, path: str, folder: str) -> ClientCommand:
-    """Return the command that continues from a document; raises UnknownAgent."""
-    start_command = get_agent(agent).capabilities.start_command
-    return ClientCommand((*start_command, continuation_prompt(path)), folder)
+    """Return the command that continues from a document; raises UnknownAgent, InvalidRequest."""
+    capabilities, prompt = get_agent(agent).capabilities, continuation_prompt(path)
+    if not capabilities.starts_with_prompt:
+        hint = f"Start it in {folder}, and give it this prompt: {prompt}"
+        raise InvalidRequest(f"{display_name(agent)} cannot be started with a prompt", hint)
+    return ClientCommand((*capabilities.start_command, prompt), folder)
 
 
 def open_window(command: ClientCommand, env: Mapping[str, str]) -> Pane | None:
