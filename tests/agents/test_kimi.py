@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from brimline.agents import get_agent
-from brimline.agents.content import SystemPrompt, read_content
+from brimline.agents.content import SystemPrompt, TodoList, read_content
 from brimline.agents.hook_adapter import HookRequest
 from brimline.agents.kimi.paths import settings
 from brimline.agents.kimi.transcript import WireParser
@@ -265,3 +265,18 @@ def test_system_prompt_has_memory_files_skills_and_tools() -> None:
     assert knots == listed_skill("knots", skill)
     assert (bash.server, high.server, high.names) == ("", "tides", ("mcp__tides__high",))
     assert (unnamed.names, unnamed.text) == ((), '{"name":7,"description":"Does."}')
+
+
+def test_todos_have_a_title_and_are_done() -> None:
+    """Its own words, by its source (2.1.0)."""
+    states = {"Find the leak": "done", "Mend it": "in_progress", "Test it": "pending"}
+    todos = [{"title": title, "status": status} for title, status in states.items()]
+    call = {"type": "tool.call", "toolCallId": "t1", "name": "TodoList", "args": {"todos": todos}}
+    written = line(record("context.append_loop_event", event=call))
+    listed, _ = read_content([written], get_agent("kimi").content_reader())
+    assert isinstance(listed, TodoList)
+    assert [(todo.text, todo.is_done, todo.is_started) for todo in listed.todos] == [
+        ("Find the leak", True, False),
+        ("Mend it", False, True),
+        ("Test it", False, False),
+    ]
