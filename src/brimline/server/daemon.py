@@ -29,6 +29,7 @@ from brimline.api.sessions import SessionRoutes
 from brimline.api.tools import ToolRoutes
 from brimline.api.transcripts import TranscriptRoutes
 from brimline.daemon.allocator import limit_fragmentation
+from brimline.daemon.hook_requests.contacts import CONTACTS_NAME
 from brimline.daemon.hook_requests.dispatcher import HookDispatcher
 from brimline.daemon.hook_requests.hook_socket import HookSocket
 from brimline.daemon.hook_requests.status_line_reply import StatusLines, UserStatusLine
@@ -55,6 +56,7 @@ from brimline.daemon.tmux.typist import Typist
 from brimline.daemon.transcript_watcher import TranscriptWatcher
 from brimline.daemon.uplink.exchange import Uplink, create_uplink
 from brimline.errors import StoreFailed
+from brimline.files.atomic_file import replace_file
 from brimline.files.folder_safety import make_private_folder
 from brimline.files.socket_path import socket_path
 from brimline.hooks.client.autostart import STOPPED_MARK
@@ -348,8 +350,14 @@ class DaemonRun:
 
     async def _save_contacts(self) -> None:
         """Save which process runs which session: after a restart agents ask before a hook comes."""
-        with suppress(OSError):  # the next hook tells it, too
-            await self._dispatcher.contacts.save(self._state)
+        contacts = self._dispatcher.contacts
+        encoded = contacts.encode_changed()  # here: hooks change them while the file is written
+        if encoded is None:
+            return
+        try:
+            await asyncio.to_thread(replace_file, self._state / CONTACTS_NAME, encoded)
+        except OSError:
+            contacts.is_saved = False
 
     async def _process_spool(self) -> None:
         """Process what hook clients spooled while no daemon answered, in order.

@@ -1,6 +1,5 @@
 """The last hook of each session, and the process that sent it: the client that runs the session."""
 
-import asyncio
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +10,6 @@ from brimline.agents.observations import Observation, Pane
 from brimline.context.events import MAIN
 from brimline.daemon.process_tree import ProcessStart, has_run_since
 from brimline.errors import MalformedJson
-from brimline.files.atomic_file import replace_file
 from brimline.files.bounded_dict import BoundedDict
 from brimline.files.foreign_json import decode_json
 from brimline.files.regular_file import read_regular_file
@@ -52,7 +50,7 @@ class SessionContacts:
 
     def __init__(self) -> None:
         self._contacts = BoundedDict[str, LastContact](MAX_SESSIONS)
-        self._is_saved = True
+        self.is_saved = True
 
     def load(self, state: Path) -> None:
         """Begin with what the daemon before saved, as far as its processes still run.
@@ -65,17 +63,12 @@ class SessionContacts:
                 if contact.pid is None or has_run_since(contact.pid, contact.at):
                     self._contacts[session] = contact
 
-    async def save(self, state: Path) -> None:
-        """Write which process runs which session, if that has changed; raises OSError."""
-        if self._is_saved:
-            return
-        encoded = msgspec.json.encode(dict(self._contacts))
-        self._is_saved = True  # a hook that comes while the file is written changes it again
-        try:
-            await asyncio.to_thread(replace_file, state / CONTACTS_NAME, encoded)
-        except OSError:
-            self._is_saved = False
-            raise
+    def encode_changed(self) -> bytes | None:
+        """Return what `load` reads, which then counts as saved; None if it is saved."""
+        if self.is_saved:
+            return None
+        self.is_saved = True
+        return msgspec.json.encode(dict(self._contacts))
 
     def predecessor(self, pid: int, observation: Observation) -> str | None:
         """Return the session that this clear ended; None unless it is certain."""
@@ -122,7 +115,7 @@ class SessionContacts:
         )
         self._contacts[observation.session] = contact
         if last is None or contact != last._replace(at=contact.at):
-            self._is_saved = False
+            self.is_saved = False
 
     def _others(self, pid: int, observation: Observation) -> list[str]:
         return [
