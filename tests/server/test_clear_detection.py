@@ -1,6 +1,5 @@
 """Which session a process cleared, known from its hooks."""
 
-import asyncio
 import os
 import subprocess
 import time
@@ -9,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from brimline.agents.observations import Observation, ObservationKind, Pane
-from brimline.daemon.hook_requests.contacts import INIT_PID, MAX_SESSIONS, SessionContacts
+from brimline.daemon.hook_requests.contacts import (
+    CONTACTS_NAME,
+    INIT_PID,
+    MAX_SESSIONS,
+    SessionContacts,
+)
 from brimline.daemon.process_tree import ProcessStart
 
 HookRecord = tuple[int, str, ObservationKind]
@@ -122,7 +126,7 @@ def test_contacts_outlive_a_daemon_and_an_unreadable_file_does_not_stop_the_next
         for pid, session, at in ((own, "a", now), (child.pid, "b", now), (own, "old", 99.0)):
             known.record(pid, observation(session, "prompt", at), pane)
         known.record(child.pid, observation("b", "ended", now + 1))
-        asyncio.run(known.save(tmp_path))
+        save(known, tmp_path)
         restored = restore_contacts(tmp_path)
         assert restored.in_process(ProcessStart(own, now)) == ["a"]
         assert restored.in_process(ProcessStart(own, now + 1)) == []  # the id was used again
@@ -131,22 +135,26 @@ def test_contacts_outlive_a_daemon_and_an_unreadable_file_does_not_stop_the_next
         assert "old" not in restored  # of a process before this one, as before a reboot
         child.kill()
     assert "b" not in restore_contacts(tmp_path)
-    (file,) = tmp_path.iterdir()
-    file.unlink()
     known.record(own, observation("a", "prompt", now + 1), pane)
-    asyncio.run(known.save(tmp_path))
-    assert not file.exists()  # nothing but the time has changed
-    file.write_bytes(b'{"a": [7')
+    assert known.encode_changed() is None  # nothing but the time has changed
+    (tmp_path / CONTACTS_NAME).write_bytes(b'{"a": [7')
     restore_contacts(tmp_path)
 
 
-def test_contacts_that_could_not_be_saved_are_saved_the_next_time(tmp_path: Path) -> None:
+def test_contacts_that_could_not_be_saved_are_encoded_again(tmp_path: Path) -> None:
     known = SessionContacts()
     known.record(os.getpid(), observation("a", "prompt", time.time()))
-    with pytest.raises(FileNotFoundError):
-        asyncio.run(known.save(tmp_path / "missing"))
-    asyncio.run(known.save(tmp_path))
+    assert known.encode_changed() is not None
+    assert known.encode_changed() is None
+    known.is_saved = False
+    save(known, tmp_path)
     assert "a" in restore_contacts(tmp_path)
+
+
+def save(contacts: SessionContacts, state: Path) -> None:
+    encoded = contacts.encode_changed()
+    assert encoded is not None
+    (state / CONTACTS_NAME).write_bytes(encoded)
 
 
 def restore_contacts(state: Path) -> SessionContacts:

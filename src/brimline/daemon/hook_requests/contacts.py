@@ -45,7 +45,8 @@ class SessionContacts:
     """Finds the sessions of a process or pane, and the one that was cleared, by their last hooks.
 
     Clients give the one after a clear another id. Some report the end of a session when it is
-    cleared, others when they exit.
+    cleared, others when they exit. Who could not write what `encode_changed` returned sets
+    `is_saved` to False.
     """
 
     def __init__(self) -> None:
