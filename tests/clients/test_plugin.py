@@ -17,13 +17,14 @@ from .install import node, require
 from .monitored import Claude
 from .monitored.fixtures import retry_slow_hooks
 from .monitored.script import brimline
-from .run import ClientRun, Place
+from .run import ClientRun, Place, isolation_prefix
 from .scenes import SESSION
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
 PLUGIN = Path(__file__).parents[2] / "plugin"
 NAME = "brimline@brimline"
+NO_SERVER = "http://127.0.0.1:9"  # it asks the provider's own address for 18 s otherwise
 
 
 class PluginClaude(Claude):
@@ -39,9 +40,10 @@ class PluginClaude(Claude):
         place = Place(self.folder)
         place.make()
         env = {"HOME": str(place.home), "PATH": f"{node().binary.parent}:/usr/bin:/bin"}
+        env |= ENVIRONMENT | {"ANTHROPIC_BASE_URL": NO_SERVER}
         done = subprocess.run(
-            [require("claude"), "plugin", *words],
-            env=env | {k: v for k, v in ENVIRONMENT.items() if "{" not in v},
+            [*isolation_prefix(), require("claude"), "plugin", *words],
+            env=env,
             cwd=place.project,
             stdin=subprocess.DEVNULL,
             capture_output=True,
