@@ -10,7 +10,7 @@ import pytest
 
 from .transcript_fuzz import MAX_CPU_S, MAX_RSS_MB, FuzzResult
 
-FILES, PARTS = 1_000, 4
+FILES, PARTS = 500, 2
 
 
 @pytest.mark.slow

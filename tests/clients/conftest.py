@@ -27,9 +27,15 @@ LONG_SCENES = {
     ("kilo", "auto-compact"),
     ("kilo", "continue-errors"),
     ("kilo", "subagent"),
+    ("kimi", "continue"),
+    ("kimi", "errors"),
     ("opencode", "chat"),
     ("opencode", "continue-errors"),
     ("opencode", "responses"),
+    ("qwen", "compact-twice"),
+    ("qwen", "continue"),
+    ("qwen", "errors"),
+    ("qwen", "too-long"),
 }
 
 

@@ -62,7 +62,7 @@ CASES = [
     pytest.param("claude", run_claude, claude.bash, "60%", 120_000, id="claude"),
     pytest.param("codex", run_codex, codex.shell, "150k", 150_000, id="codex"),
     pytest.param("pi", run_pi, long_bash, "50%", 100_000, id="pi"),
-    pytest.param("qwen", run_qwen, qwen.shell, "50%", 500_000, id="qwen"),
+    pytest.param("qwen", run_qwen, qwen.shell, "50%", 500_000, id="qwen", marks=pytest.mark.long),
 ]
 
 

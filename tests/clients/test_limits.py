@@ -63,7 +63,11 @@ def test_first_turn_of_gemini_cli_disproves_no_limit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("window", "share", "tokens"),
-    [(131_072, None, 98_072), (131_072, 0.5, 65_536), (262_144, None, 222_822)],
+    [
+        pytest.param(131_072, None, 98_072, marks=pytest.mark.long),
+        (131_072, 0.5, 65_536),
+        pytest.param(262_144, None, 222_822, marks=pytest.mark.long),
+    ],
 )
 def test_qwen_code_compresses_at_the_smaller_of_a_share_and_a_reserve(
     window: int, share: float | None, tokens: int, tmp_path: Path

@@ -8,7 +8,7 @@ from brimline.testing.fake_model import Ramp, Reply, Scenario
 
 from .monitored import Kimi
 from .monitored.assertions import HANDOFF_START, check_readings, levels_reported, signals_of
-from .monitored.fixtures import client_fixture, retry_slow_hooks
+from .monitored.fixtures import client_fixture, only_with, retry_slow_hooks
 from .monitored.script import DOCUMENT, brimline, hand_over
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
@@ -17,6 +17,7 @@ agent = client_fixture(Kimi)
 
 
 @retry_slow_hooks
+@only_with(Kimi, is_short=True)
 def test_levels_reach_the_agent_once(agent: Kimi) -> None:
     """Each level comes with the prompt after the turn that reached it, and once; the daemon has
     every call with the tokens that were billed, and the window of the client's environment."""

@@ -36,8 +36,13 @@ SCENES = {
     "qwen": ("tool-loop", "subagent", "auto-compact", "continue"),
 }
 SHORT_SCENES = {"tool-loop", "too-long"}
+SLOW_CLIENTS = {"kilo", "kimi"}
 PARAMS = [
-    pytest.param(client, scene, marks=[pytest.mark.long] * (scene not in SHORT_SCENES))
+    pytest.param(
+        client,
+        scene,
+        marks=[pytest.mark.long] * (scene not in SHORT_SCENES or client in SLOW_CLIENTS),
+    )
     for client, scenes in SCENES.items()
     for scene in scenes
 ]

@@ -30,6 +30,7 @@ class Kimi(MonitoredClient):
     """
 
     agent = "kimi"
+    starts_slowly = True
     shares_home = True
     endpoint = "/chat/completions"
     window = 1_000_000
