@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import stat
 import sys
 from collections.abc import Callable, Coroutine
@@ -150,12 +151,31 @@ def _run_daemon(context: CommandContext, port: int | None, ready: Callable[[str]
 
 
 def _run_event_loop(main: Coroutine[Any, Any, None]) -> None:
-    """Run on uvloop, or on asyncio's own loop where uvloop has no wheel."""
+    """Run on uvloop, or on asyncio's own loop where uvloop has no wheel.
+
+    Until `main` sets its own handlers, Ctrl-C cancels it. It raises nothing: a KeyboardInterrupt
+    within a callback of the loop would lose what that callback was to do, and `main` wait for it.
+    """
     try:
         from uvloop import run
     except ImportError:
         from asyncio import run
-    run(main)
+    from asyncio import CancelledError
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # before the loop runs, it ends the process
+    with suppress(CancelledError):
+        run(_cancel_on_signals(main))
+
+
+async def _cancel_on_signals(main: Coroutine[Any, Any, None]) -> None:
+    from asyncio import current_task
+
+    from brimline.server.http_server import stop_on_signals
+
+    task = current_task()
+    assert task is not None
+    stop_on_signals(task.cancel)
+    await main
 
 
 def _serve_for_hook(context: CommandContext, port: int | None) -> int:

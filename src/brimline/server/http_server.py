@@ -193,7 +193,7 @@ class HttpServer:
             self._server.should_exit = True
 
 
-def stop_on_signals(stop: Callable[[], None]) -> None:
+def stop_on_signals(stop: Callable[[], object]) -> None:
     """Call `stop` on SIGINT (Ctrl-C) and SIGTERM (service managers)."""
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop)
