@@ -99,6 +99,14 @@ def test_compaction_is_billed_and_holds_nothing(source: Trigger) -> None:
     assert compacted == Compacted(at=AT, trigger=source)
 
 
+def test_compaction_in_the_background_holds_what_was_there_when_it_began() -> None:
+    begun = record("full_compaction.begin", source="auto")
+    applied = record("context.apply_compaction")
+    [first, _, _, compacted] = feed(usage("turn"), begun, usage("turn"), applied)
+    assert isinstance(first, Call)
+    assert compacted == Compacted(at=AT, trigger="auto", before=first.usage.held)
+
+
 def test_clear_and_unknown_kinds() -> None:
     assert feed(record("context.clear")) == [Cleared(at=AT)]
     parser = WireParser()

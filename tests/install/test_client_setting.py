@@ -187,7 +187,7 @@ CASES = [
     ("claude", None, "claude-sonnet-4-5", 120_000, 153_000),
     ("codex", None, "gpt-5.5", 155_000, 155_000),
     ("gemini", None, "gemini-2.5-pro", 629_145, 0.6),
-    ("kimi", None, "kimi-k2.5", 157_286, 0.6),
+    ("kimi", None, "kimi-k2.5", 157_286, 104_858),
     ("pi", "anthropic", "claude-opus-4-8", 600_000, 400_000),
     ("opencode", "anthropic", "claude-opus-4-8", 600_000, 632_000),
     ("opencode", "openai", "gpt-5-mini", 240_000, 32_000),

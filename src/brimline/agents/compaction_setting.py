@@ -108,8 +108,10 @@ def _value_for(
         case "fraction":
             return round(wanted / window.tokens, 4)
         case "reserve" | "input_reserve":
-            whole = limit_with(setting, known, 0)
-            return max(0, whole.tokens - wanted) if whole else None
+            # With none, a client that takes the smaller of a share and a reserve compacts earlier.
+            half = window.tokens // 2
+            with_half = limit_with(setting, known, half)
+            return max(0, with_half.tokens + half - wanted) if with_half else None
         case "auto_compact_windows" | "windows":
             whole = limit_with(setting, known, window.tokens)
             return wanted + window.tokens - whole.tokens if whole else None

@@ -120,17 +120,16 @@ INSTALL_SPEC = InstallSpec(
 def compaction_setting(
     places: Places, project: str | None, known: ResolveContext
 ) -> CompactionSetting | None:
-    """Return the share of the window at which it compacts, for all models; no project has its own.
+    """Return how much it keeps free of every model's window; no project has its own.
 
-    It compacts earlier if less than its reserve is left: 50,000 tokens, or that of its settings.
+    Not the share: below 85 % of the window it only tries to compact, beside its next call (README).
     """
     if project is not None:
         return None
     return CompactionSetting(
-        field="fraction",
-        key=("loop_control.compaction_trigger_ratio",),
+        field="reserve",
+        key=("loop_control.reserved_context_size",),
         file=root(places) / "config.toml",
         dialect=None,
-        bounds=(0.5, 0.99),
-        note="the same share of every model's window",
+        note="the same reserve in every model's window",
     )

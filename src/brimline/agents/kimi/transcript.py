@@ -28,12 +28,16 @@ _event = JsonDecoder(KimiEvent)
 
 
 class KimiCarry(msgspec.Struct):
-    """What the parser remembers: the step, its calls, the model, and who asked to compact."""
+    """What the parser remembers: the step, its calls, the model, and of a compaction that began
+    who asked for it, and what was held then: calls may come before its end.
+    """
 
     step: str = ""
     calls: int = 0
     model: str | None = None
+    held: int | None = None  # by the last call
     trigger: str | None = None
+    before: int | None = None
 
 
 class WireParser:
@@ -72,12 +76,13 @@ class WireParser:
             case "usage.record":
                 return self._usage(line, at)
             case "full_compaction.begin":
-                known.trigger = line.source
+                known.trigger, known.before = line.source, known.held
                 trigger = TRIGGERS.get(line.source)
                 return (Compacting(at=at, thread=self.thread, trigger=trigger),)
             case "context.apply_compaction":
                 trigger = TRIGGERS.get(known.trigger)
-                return (Compacted(at=at, thread=self.thread, trigger=trigger),)
+                before, known.held = known.before, None
+                return (Compacted(at=at, thread=self.thread, trigger=trigger, before=before),)
             case "context.clear" | "context.reset":
                 return (Cleared(at=at, thread=self.thread),)
             case _:
@@ -97,5 +102,6 @@ class WireParser:
             id = f"{self.thread}@{line.time}"
             return (Spent(at=at, id=id, usage=usage, model=known.model, thread=self.thread),)
         known.calls += 1
+        known.held = usage.held
         id = known.step if known.calls == 1 else f"{known.step}.{known.calls}"
         return (Call(at=at, id=id, usage=usage, model=known.model, thread=self.thread),)

@@ -81,7 +81,7 @@ class Ramp(msgspec.Struct, frozen=True, kw_only=True):
 
     start: int = 0
     step: int = 0
-    # The new start once a compaction was answered, asked for by the client or made by the API.
+    # The new start once the prompt is a compacted one, by the client or by the API.
     after_compaction: int = 0
 
     def at(self, call: int, compactions: int) -> int:

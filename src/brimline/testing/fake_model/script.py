@@ -21,10 +21,19 @@ class _Progress:
     left: list[Reply]
     calls: int = 0
     compactions: int = 0
+    conversation: tuple[bytes, ...] = ()  # the last prompt's, by its blocks
+    is_summed_up: bool = False  # but not yet in a prompt: a client may compact beside its calls
 
     def begin_anew(self) -> None:
         """The conversation was summed up."""
-        self.calls, self.compactions = 0, self.compactions + 1
+        self.calls, self.compactions, self.is_summed_up = 0, self.compactions + 1, False
+
+    def take_prompt(self, prompt: Prompt) -> None:
+        """Begin anew with the first prompt after a summary that is not the last one and more."""
+        keys = tuple(one.key for one in prompt.blocks if one.in_conversation)
+        if self.is_summed_up and keys[: len(self.conversation)] != self.conversation:
+            self.begin_anew()
+        self.conversation = keys
 
 
 @dataclass(frozen=True)
@@ -66,12 +75,14 @@ class ScenarioScript:
 
     def _compaction(self, prompt: Prompt, progress: _Progress) -> ScriptLine:
         added = self.scenario.ramp.at(max(0, progress.calls - 1), progress.compactions)
-        progress.begin_anew()
         if prompt.summarise:
+            progress.begin_anew()
             return ScriptLine(Reply(), added, self.scenario.summary, added)
+        progress.is_summed_up = True
         return ScriptLine(Reply(text=self.scenario.summary), added)
 
     def _answer(self, prompt: Prompt, progress: _Progress) -> ScriptLine:
+        progress.take_prompt(prompt)
         reply = _filled(self._take(prompt, progress), prompt)
         closed = self._ramp(progress)
         if reply.compaction is not None:
