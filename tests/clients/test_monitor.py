@@ -165,6 +165,7 @@ def test_handoff_returns_if_the_daemon_was_down_during_a_compaction(agent: Monit
 
 
 @retry_slow_hooks
+@only_with(Claude, Codex, Gemini, Opencode)
 def test_daemon_killed_between_turns_reports_levels_once(agent: MonitoredClient) -> None:
     """A daemon that is killed and started between turns repeats no level and loses none.
 

@@ -298,7 +298,7 @@ def test_compaction_of_copilot_is_known_by_its_spans(server: Server, tmp_path: P
         (run_claude, True),
         (run_codex, False),
         (run_copilot, False),
-        (run_qwen, False),
+        pytest.param(run_qwen, False, marks=pytest.mark.long),
         pytest.param(run_gemini, False, marks=pytest.mark.long),
     ],
 )
