@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -19,9 +20,9 @@ from brimline.sessions.target import load_target
 from brimline.testing.fake_model import Billed, Ramp, Reply, Scenario
 from brimline.testing.fake_model.billed import Usage as BilledUsage
 
-from . import claude, codex, gemini, opencode, pi
+from . import claude, cline, codex, copilot, gemini, kimi, opencode, pi, qwen
 from .run import SOURCES, ClientRun
-from .scenes import DONE, SNAPSHOT
+from .scenes import CLINE_WORDS, DONE, SNAPSHOT
 
 STEP = 4_000
 CALLS_BEFORE, CALLS_AFTER = 4, 8
@@ -38,6 +39,7 @@ class Case(NamedTuple):
     tool: Callable[[str], Reply]
     resume: Callable[[Scenario, Path], ClientRun] | None = None  # it compacts only in later prompts
     environment: Mapping[str, str] = {}  # of the client, which moves its limit
+    counts_reply: bool = True  # when it compares a call with its limit
 
 
 def _run_claude(environment: Mapping[str, str]) -> Callable[[Scenario, Path], ClientRun]:
@@ -59,19 +61,52 @@ def _long_bash(command: str) -> Reply:
     return pi.bash(f"{command}; seq 1 200")
 
 
-def _run_opencode(scenario: Scenario, folder: Path) -> ClientRun:
+def _run_opencode(
+    agent: str, run: Callable[..., ClientRun]
+) -> Callable[[Scenario, Path], ClientRun]:
     """Run it with the window in the user's configuration, where Brimline finds it too."""
-    file = folder / "home/.config/opencode/opencode.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    model = {opencode.MODEL: {"limit": {"context": 200_000, "output": 8_192}}}
-    file.write_text(json.dumps({"provider": {"fake": {"models": model}}}))
-    return opencode.run_opencode(scenario, folder, PROMPT, window=None)
+
+    def run_configured(scenario: Scenario, folder: Path) -> ClientRun:
+        file = folder / f"home/.config/{agent}/{agent}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        model = {opencode.MODEL: {"limit": {"context": 200_000, "output": 8_192}}}
+        file.write_text(json.dumps({"provider": {"fake": {"models": model}}}))
+        return run(scenario, folder, PROMPT, window=None)
+
+    return run_configured
+
+
+def _run_copilot(scenario: Scenario, folder: Path) -> ClientRun:
+    return copilot.run_copilot(scenario, folder, PROMPT)
+
+
+def _run_qwen(scenario: Scenario, folder: Path) -> ClientRun:
+    return qwen.run_qwen(scenario, folder, PROMPT)
+
+
+def _run_kimi(scenario: Scenario, folder: Path) -> ClientRun:
+    return _with_transcripts(kimi.run_kimi(scenario, folder, PROMPT), "wire.jsonl")
+
+
+def _run_cline(scenario: Scenario, folder: Path) -> ClientRun:
+    return _with_transcripts(cline.run_cline(scenario, folder, PROMPT), "*.messages.json")
+
+
+def _with_transcripts(run: ClientRun, pattern: str) -> ClientRun:
+    """Keep those of a run's files that are transcripts."""
+    return replace(run, transcripts=tuple(path for path in run.transcripts if path.match(pattern)))
+
+
+def _cline_commands(command: str) -> Reply:
+    """Cline compacts only if its replies are long."""
+    return cline.run_commands(command, CLINE_WORDS)
 
 
 def _run_gemini(*resume: str) -> Callable[[Scenario, Path], ClientRun]:
     return lambda scenario, folder: gemini.run_gemini(scenario, folder, PROMPT, *resume)
 
 
+OPENCODE_SETTING = "window of 200,000, replies of 8,192"
 COMPACT_WINDOW = {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "150000"}
 CASES = (
     Case("claude", "claude-sonnet-4-5", _run_claude({}), claude.bash),
@@ -84,7 +119,17 @@ CASES = (
     ),
     Case("codex", codex.MODEL, _run_codex, codex.shell),
     Case("gemini", "auto", _run_gemini(), gemini.shell, _run_gemini("--resume", "latest")),
-    Case("opencode", "window of 200,000, replies of 8,192", _run_opencode, opencode.bash),
+    Case(
+        "opencode",
+        OPENCODE_SETTING,
+        _run_opencode("opencode", opencode.run_opencode),
+        opencode.bash,
+    ),
+    Case("kilo", OPENCODE_SETTING, _run_opencode("kilo", opencode.run_kilo), opencode.bash),
+    Case("copilot", copilot.MODEL, _run_copilot, copilot.bash),
+    Case("qwen", qwen.MODEL, _run_qwen, qwen.shell),
+    Case("kimi", kimi.MODEL, _run_kimi, kimi.bash, environment=kimi.ENVIRONMENT),
+    Case("cline", "gpt-4o", _run_cline, _cline_commands, counts_reply=False),
     Case("pi", "window of 200,000", _run_pi, _long_bash),
 )
 
@@ -110,22 +155,25 @@ class Measurement(msgspec.Struct, frozen=True):
 
 def measure(case: Case, folder: Path) -> Measurement:
     """Run a client up to its expected limit and beyond."""
+    compared = _held if case.counts_reply else _sent
     probe = case.run(Scenario(main=(DONE,)), folder / "probe")
     limit = _limit(probe, case.environment)
-    base = _held(probe.of("main")[-1].usage)
+    base = compared(probe.of("main")[-1].usage)
     tools = (case.tool(f"printf kept%s -{number}") for number in range(CALLS_BEFORE + CALLS_AFTER))
     ramp = Ramp(start=max(0, (limit or 0) - base - CALLS_BEFORE * STEP), step=STEP)
     scenario = Scenario(main=(*tools, DONE), ramp=ramp, list_blocks=True)
     if case.resume is None:
-        return _describe(case.run(scenario, folder / "run"), limit)
+        return _describe(case.run(scenario, folder / "run"), limit, compared)
     scenario = msgspec.structs.replace(scenario, summary=SNAPSHOT)
-    return _describe(case.resume(scenario, folder / "probe"), limit)
+    return _describe(case.resume(scenario, folder / "probe"), limit, compared)
 
 
-def _describe(run: ClientRun, limit: int | None) -> Measurement:
+def _describe(
+    run: ClientRun, limit: int | None, compared: Callable[[BilledUsage], int]
+) -> Measurement:
     calls = run.of("main", "compaction")
     at = next((n for n, call in enumerate(calls) if call.thread == "compaction"), len(calls))
-    before = [_held(call.usage) for call in calls[:at]]
+    before = [compared(call.usage) for call in calls[:at]]
     after = next((call for call in calls[at:] if call.thread == "main"), None)
     billed = [call.usage for call in run.of("main")]
     loaded = _load(run)
@@ -145,12 +193,16 @@ def _describe(run: ClientRun, limit: int | None) -> Measurement:
     )
 
 
-def _held(usage: Usage | BilledUsage) -> int:
-    return usage.input + usage.cache_read + usage.cache_write + usage.output
+def _held(usage: BilledUsage) -> int:
+    return _sent(usage) + usage.output
+
+
+def _sent(usage: Usage | BilledUsage) -> int:
+    return usage.input + usage.cache_read + usage.cache_write
 
 
 def _totals(usage: Usage | BilledUsage) -> tuple[int, int]:
-    return usage.input + usage.cache_read + usage.cache_write, usage.output
+    return _sent(usage), usage.output
 
 
 def _load(run: ClientRun) -> LoadedSession:
