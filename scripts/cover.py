@@ -78,7 +78,7 @@ def main() -> int:
     measures_all = parser.parse_args().all
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
     # More than cores: tests wait for panes, browsers and clients.
-    pytest = ("pytest", "-q", "-n", str(cores + 2), "--dist", "loadgroup")
+    pytest = ("pytest", "-q", "-n", str(cores + 1), "--dist", "loadgroup")
     pytest += (f"--timeout={TEST_TIMEOUT_S}", f"--durations={SLOWEST}")
     if measures_all:
         return measure(*pytest, *QUICK) or report("All", ALL_PERCENT)
