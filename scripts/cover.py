@@ -77,7 +77,7 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="measure the quick tests alone, of all")
     measures_all = parser.parse_args().all
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-    # More than cores: tests wait for panes, browsers and clients.
+    # One more than cores: tests wait for panes, browsers and clients.
     pytest = ("pytest", "-q", "-n", str(cores + 1), "--dist", "loadgroup")
     pytest += (f"--timeout={TEST_TIMEOUT_S}", f"--durations={SLOWEST}")
     if measures_all:

@@ -148,6 +148,7 @@ def test_threads_are_found_with_their_project(tmp_path: Path) -> None:
         ("", 81_072, "known"),
         ("reserved_context_size = 20000", 111_072, "configured"),
         ("reserved_context_size = 5000", 111_411, "configured"),
+        ("reserved_context_size = 400000", 111_411, "configured"),
         ("compaction_trigger_ratio = 0.5", 65_536, "configured"),
         ("compaction_trigger_ratio = 0.9", 81_072, "configured"),
     ],

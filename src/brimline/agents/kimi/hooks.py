@@ -122,7 +122,7 @@ def compaction_setting(
 ) -> CompactionSetting | None:
     """Return how much it keeps free of every model's window; no project has its own.
 
-    Not the share: below 85 % of the window it only tries to compact, beside its next call (README).
+    Not the share: below 85 % of the window it may drop the summary (README.md).
     """
     if project is not None:
         return None

@@ -28,8 +28,9 @@ _event = JsonDecoder(KimiEvent)
 
 
 class KimiCarry(msgspec.Struct):
-    """What the parser remembers: the step, its calls, the model, and of a compaction that began
-    who asked for it, and what was held then: calls may come before its end.
+    """What the parser remembers: the step, its calls, the model, and how a compaction began.
+
+    `trigger` says who asked for it, `before` what was held then: calls may come before its end.
     """
 
     step: str = ""
@@ -84,6 +85,7 @@ class WireParser:
                 before, known.held = known.before, None
                 return (Compacted(at=at, thread=self.thread, trigger=trigger, before=before),)
             case "context.clear" | "context.reset":
+                known.held = None
                 return (Cleared(at=at, thread=self.thread),)
             case _:
                 return () if line.type.partition(".")[0] in WIRE_GROUPS else None

@@ -402,7 +402,9 @@ def _configured_limit(known: ResolveContext, window: Window | None) -> Limit | N
     if settings.reserve is not None:
         tokens = window.tokens - settings.reserve
         if known_row and known_row.reserve:  # the client takes the smaller of both
-            tokens = min(tokens, round((share or known_row.fraction) * window.tokens))
+            by_share = round((share or known_row.fraction) * window.tokens)
+            # A reserve as large as the window, of a larger model, is ignored (Kimi Code 2.1.0).
+            tokens = min(tokens, by_share) if tokens > 0 else by_share
         return Limit(tokens, "configured", f"a reserve of {settings.reserve:,}, {why}")
     if share is not None:
         tokens = round(share * window.tokens)

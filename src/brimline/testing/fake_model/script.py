@@ -22,14 +22,14 @@ class _Progress:
     calls: int = 0
     compactions: int = 0
     conversation: tuple[bytes, ...] = ()  # the last prompt's, by its blocks
-    is_summed_up: bool = False  # but not yet in a prompt: a client may compact beside its calls
+    is_summed_up: bool = False  # but not yet in a prompt: some clients compact in the background
 
     def begin_anew(self) -> None:
         """The conversation was summed up."""
         self.calls, self.compactions, self.is_summed_up = 0, self.compactions + 1, False
 
     def take_prompt(self, prompt: Prompt) -> None:
-        """Begin anew with the first prompt after a summary that is not the last one and more."""
+        """Begin anew with the first prompt after a summary that does not extend the last prompt."""
         keys = tuple(one.key for one in prompt.blocks if one.in_conversation)
         if self.is_summed_up and keys[: len(self.conversation)] != self.conversation:
             self.begin_anew()
